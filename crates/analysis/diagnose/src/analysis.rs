@@ -97,7 +97,8 @@ pub fn analyze_knowing(
     let groups = group(counted.iter().map(|(_, finding)| finding));
     let in_full = shown_in_full(&groups);
     let base = TrialBase::new(manifests, engine).knowing(known);
-    if options.namespace.is_none() && !options.is_exhaustive {
+    let is_whole = options.namespace.is_none() && !options.is_exhaustive;
+    if is_whole && cures::is_tried(manifests) {
         base.keep_scan(scanned.clone());
     }
     let cures = cures::try_all(&base, &mut counted, &in_full);

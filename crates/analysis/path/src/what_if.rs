@@ -19,7 +19,7 @@ mod table;
 use uturn_model::{Client, Cluster, Destination, Flow, Verdict};
 use uturn_netfilter::Assumptions;
 
-pub use self::kube_proxy::{Configurations, MAX_PODS, each_other, others};
+pub use self::kube_proxy::{Configurations, MAX_PODS, each_other, has_others, others};
 use self::kube_proxy::{as_running, runnings_of_one_call};
 use self::placement::{movers, node_kinds, on_node_kind};
 use self::rules::Open;

@@ -78,7 +78,8 @@ pub fn compare(
             other => other.map(Some),
         }
     };
-    let needs_cures = !entries.is_empty() || walked.differ_in_texts(before, after);
+    let needs_cures =
+        !entries.is_empty() || before.manifests.sources() != after.manifests.sources();
     let (old, new) = (of(before, false)?, of(after, needs_cures)?);
     reasons::explain(&mut entries, old.as_ref(), new.as_ref());
     entries.extend(reasons::unseen(&entries, (before, old.as_ref()), (after, new.as_ref()))?);

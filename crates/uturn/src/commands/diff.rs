@@ -17,7 +17,7 @@ pub(super) fn run(args: &Diff, printer: &Printer) -> Result<Status, Failure> {
     let namespace = args.namespace.as_deref();
     let read = |side: &str| {
         let input = input::read(&one_side(args, side), namespace, printer, usize::MAX)?;
-        if input.loaded.seen.is_empty() && input.loaded.cluster.skipped.is_empty() {
+        if input.is_empty() {
             return Err(Failure::usage(format!("{side} contains no object: nothing to compare")));
         }
         Ok(input)

@@ -90,7 +90,7 @@ fn try_one(base: &TrialBase<'_>, finding: &Finding, is_first: bool) -> Option<Ve
 }
 
 /// Returns whether there are manifests to edit, and not too many bytes of them for a scan.
-fn is_tried(manifests: &Manifests) -> bool {
+pub(super) fn is_tried(manifests: &Manifests) -> bool {
     (1..=MAX_SCANNED_BYTES).contains(&manifests.bytes())
 }
 

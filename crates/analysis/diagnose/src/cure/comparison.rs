@@ -10,7 +10,9 @@ use uturn_model::{
     ObjectRef, Outcome, Protocol, Share, Verdict,
 };
 use uturn_path::{Engine, WalkError, what_if};
-use uturn_scan::{Changes, FewCalls, Footprint, KnownWalks, ScanResult, ScanTarget, Scanner};
+use uturn_scan::{
+    Changes, FewCalls, Footprint, KnownWalks, ScanResult, ScanTarget, Scanner, other_calls,
+};
 
 use super::CaseState;
 use crate::outcomes::outcomes_and_reasons;
@@ -196,13 +198,6 @@ pub(crate) struct AllFlows {
     others: HashMap<Flow, (ObjectRef, Harm)>,
 }
 
-/// The maximum number of flows of clients that are not pods. If there are more, none is walked.
-const MAX: usize = 400;
-
-/// The maximum number of endpoints to which these flows may lead together, since each flow is
-/// walked in the whole cluster. If there are more, none is walked.
-const MAX_ENDPOINTS: usize = 10_000;
-
 impl AllFlows {
     /// Walks the flows in each reading of unknown facts, the assumed reading first.
     ///
@@ -275,7 +270,6 @@ impl AllFlows {
         results: Vec<ScanResult>,
         has_others: bool,
     ) -> Self {
-        let engine = scanner.engine();
         let targets: Vec<&ScanTarget> =
             targets.iter().filter(|target| target.called_node().is_none()).collect();
         let mut pods: HashMap<_, Vec<ScanResult>> = HashMap::new();
@@ -284,25 +278,11 @@ impl AllFlows {
                 .or_default()
                 .push(result);
         }
-        let nodes = engine.cluster().nodes.keys().map(|name| Client::Node(name.clone()));
-        let clients: Vec<Client> = nodes.chain([Client::Outside(None)]).collect();
         let mut others = HashMap::new();
-        if has_others
-            && clients.len() * targets.len() <= MAX
-            && clients.len() * endpoints_behind(engine.cluster(), &targets) <= MAX_ENDPOINTS
-        {
-            for target in &targets {
-                for from in &clients {
-                    if target.is_cluster_ip() && matches!(from, Client::Outside(_)) {
-                        continue;
-                    }
-                    let (from, to) = (from.clone(), target.to.clone());
-                    let flow = Flow { from, to, protocol: target.protocol };
-                    if let Ok(verdict) = engine.verdict(&flow) {
-                        let harm = Harm::of_verdicts(&[verdict]);
-                        others.insert(flow, (target.object.clone(), harm));
-                    }
-                }
+        if has_others {
+            for (target, flow, verdict) in other_calls(scanner.engine(), &targets) {
+                let harm = Harm::of_verdicts(&[verdict]);
+                others.insert(flow, (target.object.clone(), harm));
             }
         }
         Self { pods, others }
@@ -353,24 +333,9 @@ impl Footprints {
         });
         Self {
             of_targets: of_targets.collect(),
-            has_one_reading: what_if::each_other(calls.engine().cluster()).next().is_none(),
+            has_one_reading: !what_if::has_others(calls.engine().cluster()),
         }
     }
-}
-
-/// Returns the number of endpoints to which the targets lead, each target by itself. A target that
-/// is not a Service is assumed to lead to the Service with the most endpoints.
-fn endpoints_behind(cluster: &Cluster, targets: &[&ScanTarget]) -> usize {
-    let count = |service: &NamespacedName| {
-        cluster.slices(service).iter().map(|slice| slice.endpoints.len()).sum::<usize>()
-    };
-    let most = cluster.services.keys().map(count).max().unwrap_or_default();
-    let behind = |target: &&ScanTarget| {
-        let is_service = target.object.kind == ObjectKind::Service;
-        let service = target.object.namespaced_name().filter(|_| is_service);
-        service.map_or(most, |service| count(&service))
-    };
-    targets.iter().map(behind).sum()
 }
 
 /// The flows that a cure gives up and names among its effects: calls of a Service's own pods, and

@@ -59,9 +59,19 @@ pub fn others(cluster: &Cluster) -> Vec<Cluster> {
 /// Returns the clusters of [`others`] one after the other: each takes as much memory as the
 /// cluster.
 pub fn each_other(cluster: &Cluster) -> impl Iterator<Item = Cluster> + '_ {
+    let all = runnings_of_copies(cluster).into_iter();
+    all.skip(1).map(|running| as_running(cluster, running))
+}
+
+/// Returns whether [`others`] returns any cluster.
+pub fn has_others(cluster: &Cluster) -> bool {
+    runnings_of_copies(cluster).len() > 1
+}
+
+/// Returns the configurations for which the cluster is copied. Returns none if it is too large.
+fn runnings_of_copies(cluster: &Cluster) -> Vec<Running> {
     let is_small = cluster.pods.len() <= MAX_PODS && has_few_rules(cluster, MAX_RULES);
-    let all = if is_small { runnings(cluster) } else { Vec::new() };
-    all.into_iter().skip(1).map(|running| as_running(cluster, running))
+    if is_small { runnings(cluster) } else { Vec::new() }
 }
 
 /// Returns whether at most `most` rules lead to the endpoints of each Service.

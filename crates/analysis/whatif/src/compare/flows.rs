@@ -1,17 +1,14 @@
 //! The calls of a cluster: how each ends, for each client and each target.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use uturn_diagnose::analysis::AnalysisError;
-use uturn_model::{
-    Client, Cluster, Destination, Flow, NamespacedName, ObjectKind, Protocol, Verdict,
-};
+use uturn_model::{Client, Cluster, Destination, NamespacedName, Protocol, Verdict};
 use uturn_path::Engine;
-use uturn_scan::{KnownWalks, Pods, ScanResult, ScanTarget, Scanner};
+use uturn_scan::{KnownWalks, Pods, ScanResult, ScanTarget, Scanner, other_calls};
 
-use super::State;
 use super::readings::{Pair, Readings};
 use crate::result::{Side, Verdicts};
 
@@ -44,13 +41,6 @@ pub(super) struct Class {
     pub(super) verdicts: Arc<[Verdict]>,
 }
 
-/// The maximum number of calls of clients that are not pods. If there are more, none is walked.
-const MAX: usize = 400;
-
-/// The maximum number of endpoints to which these calls may lead together, since each is walked in
-/// the whole cluster.
-const MAX_ENDPOINTS: usize = 10_000;
-
 /// The calls of both clusters, in each pair of their readings.
 pub(super) struct Walked {
     pub(super) pairs: Vec<Pair>,
@@ -80,11 +70,6 @@ impl Walked {
             after: each(&readings.after(after), &old)?,
             pairs: readings.pairs,
         })
-    }
-
-    /// Returns whether the texts or the objects differ at all.
-    pub(super) fn differ_in_texts(&self, before: State<'_>, after: State<'_>) -> bool {
-        before.manifests.sources() != after.manifests.sources()
     }
 }
 
@@ -189,47 +174,9 @@ fn side(verdict: &Verdict) -> Side {
 
 /// Walks the calls of nodes and of clients outside, if they are few.
 fn others(engine: &Engine<'_>, targets: &[ScanTarget]) -> BTreeMap<(Client, Key), Verdicts> {
-    let cluster = engine.cluster();
-    let nodes = cluster.nodes.values().filter(|node| node.loss.is_none());
-    let nodes = nodes.map(|node| Client::Node(node.name.clone()));
-    let clients: Vec<Client> = nodes.chain([Client::Outside(None)]).collect();
-    let mut walked = BTreeMap::new();
-    if clients.len() * targets.len() > MAX
-        || clients.len() * endpoints_behind(cluster, targets) > MAX_ENDPOINTS
-    {
-        return walked;
-    }
-    for target in targets {
-        for from in &clients {
-            if target.is_cluster_ip() && matches!(from, Client::Outside(_)) {
-                continue;
-            }
-            let key = (target.to.clone(), target.protocol);
-            let flow = Flow { from: from.clone(), to: key.0.clone(), protocol: key.1 };
-            if let Ok(verdict) = engine.verdict(&flow) {
-                walked.insert((from.clone(), key), vec![side(&verdict)]);
-            }
-        }
-    }
+    let targets: Vec<&ScanTarget> = targets.iter().collect();
+    let walked = other_calls(engine, &targets).into_iter();
     walked
-}
-
-/// Returns the number of endpoints to which the targets lead, each target by itself. A target that
-/// is not a Service is assumed to lead to the Service with the most endpoints.
-fn endpoints_behind(cluster: &Cluster, targets: &[ScanTarget]) -> usize {
-    let counts: HashMap<&NamespacedName, usize> = cluster
-        .services
-        .keys()
-        .map(|name| {
-            let slices = cluster.slices(name).iter();
-            (name, slices.map(|slice| slice.endpoints.len()).sum())
-        })
-        .collect();
-    let most = counts.values().copied().max().unwrap_or_default();
-    let behind = |target: &ScanTarget| {
-        let is_service = target.object.kind == ObjectKind::Service;
-        let service = target.object.namespaced_name().filter(|_| is_service);
-        service.map_or(most, |name| counts.get(&name).copied().unwrap_or_default())
-    };
-    targets.iter().map(behind).sum()
+        .map(|(_, flow, verdict)| ((flow.from, (flow.to, flow.protocol)), vec![side(&verdict)]))
+        .collect()
 }
