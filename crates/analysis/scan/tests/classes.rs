@@ -14,6 +14,8 @@ mod captures;
 mod clouds;
 #[path = "classes/dice.rs"]
 mod dice;
+#[path = "classes/ends.rs"]
+mod ends;
 #[path = "classes/oddities.rs"]
 mod oddities;
 #[path = "classes/policies.rs"]
@@ -29,15 +31,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use uturn_model::ingress::{Backend, BackendPort};
-use uturn_model::{
-    Cluster, Mechanism, Name, NamespacedName, Outcome, Port, Share, Verdict, Version,
-};
+use uturn_model::{Cluster, Name, NamespacedName, Port, Verdict, Version};
 use uturn_path::Engine;
 use uturn_scan::{ScanResult, ScanTarget, Scanner, ToExplain};
 use uturn_snapshot::{Source, read};
 use uturn_testing::variables;
 
 use dice::Dice;
+use ends::{End, end, is_same};
 
 fn cases() -> u32 {
     variables::number(variables::CASES).unwrap_or(12)
@@ -47,18 +48,14 @@ fn cases() -> u32 {
 const LOST: f64 = 1e-12;
 
 /// How a verdict ends, sorted.
-fn ends(verdict: &Verdict) -> (Vec<(Outcome, Share)>, Vec<Mechanism>) {
-    let mut outcomes = verdict.outcomes.clone();
+fn ends(verdict: &Verdict) -> End {
+    let (mut outcomes, mechanisms) = end(verdict);
     outcomes.retain(|(_, share)| share.get() > LOST);
-    outcomes.sort_by_key(|end| end.0);
-    (outcomes, verdict.mechanisms.clone())
+    (outcomes, mechanisms)
 }
 
 fn same(own: &Verdict, other: &Verdict) -> bool {
-    let (own, other) = (ends(own), ends(other));
-    own.1 == other.1
-        && own.0.len() == other.0.len()
-        && own.0.iter().zip(&other.0).all(|(a, b)| a.0 == b.0 && a.1.is_rounded_from(b.1))
+    is_same(&ends(own), &ends(other))
 }
 
 /// A cluster as its text says.

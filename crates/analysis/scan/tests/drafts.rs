@@ -4,18 +4,28 @@
 
 #[path = "classes/dice.rs"]
 mod dice;
+#[path = "classes/ends.rs"]
+mod ends;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use dice::Dice;
+use ends::{End, end, is_same};
 use uturn_document::edit::{At, Change, Tree};
-use uturn_model::{Cluster, Mechanism, NamespacedName, ObjectKind, ObjectRef, Outcome, Share};
+use uturn_model::{Cluster, NamespacedName, ObjectKind, ObjectRef};
 use uturn_path::Engine;
 use uturn_scan::{Changes, ScanResult, Scanner};
 use uturn_snapshot::manifests::{Draft, Edit};
 use uturn_snapshot::{Manifests, Source};
 
 const CLUSTERS: u64 = 24;
+
+fn random(seed: u64) -> (Manifests, Cluster) {
+    let text = dice::cluster_with(&mut Dice::new(seed), seed.is_multiple_of(2));
+    let manifests = Manifests::of(vec![Source { name: "random.yaml".into(), text }]);
+    let cluster = manifests.cluster().unwrap_or_else(|why| panic!("{seed}: {why:?}"));
+    (manifests, cluster)
+}
 
 fn way(keys: &[&str]) -> Vec<At> {
     keys.iter().map(|key| At::from(*key)).collect()
@@ -61,9 +71,7 @@ fn without_lines(cluster: &Cluster) -> String {
 fn the_cluster_of_a_draft_is_that_of_the_edited_texts() {
     let (mut compared, mut decoded) = (0, 0);
     for seed in 1..=CLUSTERS {
-        let text = dice::cluster_with(&mut Dice::new(seed), seed.is_multiple_of(2));
-        let manifests = Manifests::of(vec![Source { name: "random.yaml".into(), text }]);
-        let cluster = manifests.cluster().unwrap_or_else(|why| panic!("{seed}: {why:?}"));
+        let (manifests, cluster) = random(seed);
         let Some(reading) = manifests.reading() else { continue };
         let of = |kind| move |name: &NamespacedName| ObjectRef::namespaced(kind, name);
         let objects = cluster
@@ -93,39 +101,27 @@ fn the_cluster_of_a_draft_is_that_of_the_edited_texts() {
     assert!(compared > 120 && 10 * decoded > 9 * compared, "{decoded} of {compared}");
 }
 
-/// How calls end, by client: outcomes with their shares, and why.
-type Ends = BTreeMap<NamespacedName, (Vec<(Outcome, Share)>, Vec<Mechanism>)>;
+/// How calls end, by client.
+type Ends = BTreeMap<NamespacedName, End>;
 
 fn ends(results: &[ScanResult]) -> Ends {
     let of = |result: &ScanResult| {
-        let verdict = &result.verdicts[0];
-        let mut outcomes = verdict.outcomes.clone();
-        outcomes.sort_by_key(|end| end.0);
-        let end = (outcomes, verdict.mechanisms.clone());
+        let end = end(&result.verdicts[0]);
         result.clients.pods.iter().map(move |pod| (pod.clone(), end.clone())).collect::<Vec<_>>()
     };
     results.iter().flat_map(of).collect()
 }
 
 fn are_same(own: &Ends, other: &Ends) -> bool {
-    let is_same = |own: &[(Outcome, Share)], other: &[(Outcome, Share)]| {
-        let mut pairs = own.iter().zip(other);
-        own.len() == other.len() && pairs.all(|(a, b)| a.0 == b.0 && a.1.is_rounded_from(b.1))
-    };
-    own.len() == other.len()
-        && own
-            .iter()
-            .zip(other)
-            .all(|((a, own), (b, other))| a == b && own.1 == other.1 && is_same(&own.0, &other.0))
+    let mut pairs = own.iter().zip(other);
+    own.len() == other.len() && pairs.all(|((a, own), (b, other))| a == b && is_same(own, other))
 }
 
 #[test]
 fn calls_that_meet_nothing_that_changed_end_as_before() {
     let (mut same, mut changed) = (0, 0);
     for seed in 1..=CLUSTERS {
-        let text = dice::cluster_with(&mut Dice::new(seed), seed.is_multiple_of(2));
-        let manifests = Manifests::of(vec![Source { name: "random.yaml".into(), text }]);
-        let cluster = manifests.cluster().unwrap_or_else(|why| panic!("{seed}: {why:?}"));
+        let (manifests, cluster) = random(seed);
         let engine = Engine::new(&cluster).unwrap_or_else(|why| panic!("{seed}: {why:?}"));
         let before = Scanner::new(&engine);
         let services =

@@ -3,13 +3,14 @@
 
 #[path = "classes/dice.rs"]
 mod dice;
+#[path = "classes/ends.rs"]
+mod ends;
 
 use std::net::SocketAddr;
 
 use dice::Dice;
-use uturn_model::{
-    Client, Cluster, Destination, Flow, Mechanism, Outcome, Protocol, Share, Text, Verdict,
-};
+use ends::{end, is_same};
+use uturn_model::{Client, Cluster, Destination, Flow, Protocol, Verdict};
 use uturn_path::{Engine, Health, WalkError, what_if};
 use uturn_scan::{FewCalls, Scanner};
 use uturn_snapshot::{Source, read};
@@ -114,26 +115,11 @@ fn health_checks_end_alike_with_the_rules_that_packets_meet() {
     }
 }
 
-/// How the calls of a flow end: outcomes and reasons, in order.
-type Ends = Vec<(Vec<(Outcome, Share)>, Vec<Mechanism>, Vec<Text>)>;
-
-fn ends(verdicts: &[Verdict]) -> Ends {
-    let of = |verdict: &Verdict| {
-        let mut outcomes = verdict.outcomes.clone();
-        outcomes.sort_by_key(|end| end.0);
-        (outcomes, verdict.mechanisms.clone(), verdict.conditions.clone())
+fn are_same(own: &[Verdict], other: &[Verdict]) -> bool {
+    let is_same = |(own, other): (&Verdict, &Verdict)| {
+        own.conditions == other.conditions && is_same(&end(own), &end(other))
     };
-    verdicts.iter().map(of).collect()
-}
-
-fn are_same(own: &Ends, other: &Ends) -> bool {
-    let is_same = |own: &[(Outcome, Share)], other: &[(Outcome, Share)]| {
-        let mut pairs = own.iter().zip(other);
-        own.len() == other.len() && pairs.all(|(a, b)| a.0 == b.0 && a.1.is_rounded_from(b.1))
-    };
-    let mut pairs = own.iter().zip(other);
-    own.len() == other.len()
-        && pairs.all(|(a, b)| is_same(&a.0, &b.0) && (&a.1, &a.2) == (&b.1, &b.2))
+    own.len() == other.len() && own.iter().zip(other).all(is_same)
 }
 
 #[test]
@@ -148,7 +134,6 @@ fn calls_end_alike_in_reduced_clusters() {
             let [whole, own] = [engine.cases(&flow), calls.cases(&flow)];
             match (whole, own) {
                 (Ok(whole), Ok(own)) => {
-                    let (whole, own) = (ends(&whole), ends(&own));
                     assert!(are_same(&own, &whole), "{what}: {own:?} for {whole:?}");
                 }
                 (whole, own) => assert_eq!(own, whole, "{what}"),
