@@ -44,17 +44,21 @@ pub fn scan(report: &ScanReport) -> String {
     });
     let results = counted.chain(aside).zip(&prints);
     let results = results.map(|(placed, print)| result(&placed, print, &codes)).collect();
-    let notes = report.supposed.iter().map(|assumption| Notification {
-        level: "note",
-        message: Message { text: format!("supposed: {assumption}") },
-    });
+    let rules = codes.iter().map(|code| rule(*code)).collect();
+    let supposed = report.supposed.iter().map(|assumption| format!("supposed: {assumption}"));
+    document(rules, results, supposed)
+}
+
+/// Returns the document of a run with these rules, results and notes.
+fn document<'a>(
+    rules: Vec<Rule<'a>>,
+    results: Vec<Finding<'a>>,
+    notes: impl Iterator<Item = String>,
+) -> String {
+    let notes = notes.map(|text| Notification { level: "note", message: Message { text } });
     let run = Run {
         tool: Tool {
-            driver: Driver {
-                name: "uturn",
-                semantic_version: env!("CARGO_PKG_VERSION"),
-                rules: codes.iter().map(|code| rule(*code)).collect(),
-            },
+            driver: Driver { name: "uturn", semantic_version: env!("CARGO_PKG_VERSION"), rules },
         },
         column_kind: "unicodeCodePoints",
         invocations: [Invocation {
@@ -64,6 +68,14 @@ pub fn scan(report: &ScanReport) -> String {
         results,
     };
     crate::json::document(&Log { schema: SCHEMA, version: "2.1.0", runs: [run] })
+}
+
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "note",
+    }
 }
 
 /// A finding with the places where it is shown.
@@ -107,11 +119,7 @@ fn result<'a>(placed: &Placed<'a>, print: &'a str, codes: &[Code]) -> Finding<'a
     Finding {
         rule_id: finding.code.to_string(),
         rule_index: codes.binary_search(&finding.code).unwrap_or_default(),
-        level: match finding.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Info => "note",
-        },
+        level: level(finding.severity),
         message: Message { text: message(finding) },
         locations: [location(placed)],
         partial_fingerprints: Fingerprints { own: print, primary: print },

@@ -1,5 +1,6 @@
 //! The result of a comparison.
 
+use serde::Serialize;
 use uturn_diagnose::{Code, CureTitle, Observation, Severity, Untried};
 use uturn_model::{
     Assumption, Mechanism, NamespacedName, ObjectRef, Origin, Outcome, Share, Text, Unjudged,
@@ -147,7 +148,9 @@ impl Side {
 pub type Verdicts = Vec<Side>;
 
 /// What becomes of calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Effect {
     /// Calls, or a larger share of them, are not answered any more.
     Fails,
@@ -171,8 +174,7 @@ pub enum Effect {
     Cured,
     /// Calls fail in another way, or for another reason.
     FailsOtherwise,
-    /// Calls are answered as before, and another source address is seen by servers, or they pass
-    /// another node.
+    /// Calls are answered as before, but servers see another source address, or they pass another node.
     GoesOtherwise,
     /// Calls that could be judged cannot be judged any more.
     NotJudged,
@@ -184,7 +186,7 @@ pub enum Effect {
     Unwarned,
     /// The client or the target is new.
     New,
-    /// The client or the target is gone with the change.
+    /// The client or the target is gone with the changes.
     Gone,
 }
 
@@ -217,30 +219,6 @@ impl Effect {
             | Self::Unwarned
             | Self::New
             | Self::Gone => List::Other,
-        }
-    }
-
-    /// Returns the word in JSON output.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Fails => "fails",
-            Self::NewFails => "new-fails",
-            Self::LosesTarget => "loses-target",
-            Self::Slower => "slower",
-            Self::Found => "found",
-            Self::Recovers => "recovers",
-            Self::FailingGone => "failing-gone",
-            Self::GainsTarget => "gains-target",
-            Self::Faster => "faster",
-            Self::Cured => "cured",
-            Self::FailsOtherwise => "fails-otherwise",
-            Self::GoesOtherwise => "goes-otherwise",
-            Self::NotJudged => "not-judged",
-            Self::Judged => "judged",
-            Self::Warned => "warned",
-            Self::Unwarned => "unwarned",
-            Self::New => "new",
-            Self::Gone => "gone",
         }
     }
 

@@ -6,10 +6,10 @@ use sha2::{Digest, Sha256};
 use uturn_diagnose::{Code, Severity};
 use uturn_whatif::Entry;
 
-use super::{SCHEMA, physical, rule};
+use super::{document, level, physical, rule};
 use crate::schema::sarif::{
-    Driver, Finding, FindingProperties, Fingerprints, Help, Invocation, Location, Log,
-    LogicalLocation, Message, Notification, RelatedLocation, Rule, RuleProperties, Run, Tool,
+    Finding, FindingProperties, Fingerprints, Help, Location, LogicalLocation, Message,
+    RelatedLocation, Rule, RuleProperties,
 };
 use crate::whatif::{WhatIfReport, called, clients, condition, cure, ending, verb};
 
@@ -34,19 +34,7 @@ pub fn whatif(report: &WhatIfReport) -> String {
     });
     let supposed = comparison.supposed.iter().map(|assumption| format!("supposed: {assumption}"));
     let notes = supposed.chain(comparison.notes.iter().cloned());
-    let notes = notes.map(|text| Notification { level: "note", message: Message { text } });
-    let run = Run {
-        tool: Tool {
-            driver: Driver { name: "uturn", semantic_version: env!("CARGO_PKG_VERSION"), rules },
-        },
-        column_kind: "unicodeCodePoints",
-        invocations: [Invocation {
-            execution_successful: true,
-            tool_execution_notifications: notes.collect(),
-        }],
-        results: results.collect(),
-    };
-    crate::json::document(&Log { schema: SCHEMA, version: "2.1.0", runs: [run] })
+    document(rules, results.collect(), notes)
 }
 
 fn rule_of_worse() -> Rule<'static> {
@@ -68,11 +56,7 @@ fn result<'a>(entry: &'a Entry, print: &'a str, rule_index: usize) -> Finding<'a
     Finding {
         rule_id: said.map_or_else(|| WORSE.to_owned(), |said| said.code.to_string()),
         rule_index,
-        level: match said.map(|said| said.severity) {
-            Some(Severity::Error) | None => "error",
-            Some(Severity::Warning) => "warning",
-            Some(Severity::Info) => "note",
-        },
+        level: level(said.map_or(Severity::Error, |said| said.severity)),
         message: Message { text: message(entry) },
         locations: [Location {
             physical_location: entry.origin.as_ref().and_then(physical).or_else(from_evidence),
@@ -125,7 +109,7 @@ fn fingerprints(entries: &[Entry]) -> Vec<String> {
     let print = |entry: &Entry| {
         let code = entry.subjected.as_ref().map(|said| said.code.to_string());
         let conditions: Vec<&str> = entry.conditions.iter().map(|own| &**own).collect();
-        let what = (code, entry.effect.word(), entry.subject.short(), &entry.targets, conditions);
+        let what = (code, entry.effect, entry.subject.short(), &entry.targets, conditions);
         let what = serde_json::to_string(&what).expect("an identity has only text in it");
         let hash: String =
             Sha256::digest(what).iter().take(16).map(|byte| format!("{byte:02x}")).collect();

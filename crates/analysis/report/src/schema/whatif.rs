@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use uturn_model as model;
-use uturn_whatif::{Effect as ModelEffect, Entry as ModelEntry, Side as ModelSide, result};
+use uturn_whatif::{Effect, Entry as ModelEntry, Side as ModelSide, result};
 
 use super::common::{OutcomeShare, Severity, Supposition};
 use super::scan::{Evidence, NotJudged, Subject, Untried};
@@ -124,7 +124,7 @@ impl<'a> Entry<'a> {
             code: said.map(|said| said.code.to_string()),
             severity: said.map(|said| said.severity.into()),
             title: said.map(|said| said.code.title()),
-            effect: entry.effect.into(),
+            effect: entry.effect,
             subject: Subject::from(&entry.subject),
             targets: &entry.targets,
             clients: pods.chain(entry.who.others.iter().cloned()).collect(),
@@ -187,74 +187,6 @@ impl<'a> From<&'a ModelSide> for Side<'a> {
             outcomes: OutcomeShare::all(&side.outcomes),
             mechanisms: side.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect(),
             way: side.way.as_deref(),
-        }
-    }
-}
-
-/// What becomes of calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Effect {
-    /// Calls, or a larger share of them, are not answered any more.
-    Fails,
-    /// There are new calls that fail.
-    NewFails,
-    /// Calls are not answered any more, since their target is gone.
-    LosesTarget,
-    /// Calls are answered later.
-    Slower,
-    /// A fault is new that no compared call shows.
-    Found,
-    /// Calls, or a larger share of them, are answered now.
-    Recovers,
-    /// Calls that failed are gone, with their client or target.
-    FailingGone,
-    /// A target is there that answers, where calls had none before.
-    GainsTarget,
-    /// Calls are answered earlier.
-    Faster,
-    /// A fault is gone that no compared call shows.
-    Cured,
-    /// Calls fail in another way, or for another reason.
-    FailsOtherwise,
-    /// Calls are answered as before, but servers see another source address, or they pass another node.
-    GoesOtherwise,
-    /// Calls that could be judged cannot be judged any more.
-    NotJudged,
-    /// Calls that could not be judged can be judged.
-    Judged,
-    /// A warning is new that no compared call shows.
-    Warned,
-    /// A warning is gone that no compared call shows.
-    Unwarned,
-    /// The client or the target is new.
-    New,
-    /// The client or the target is gone with the changes.
-    Gone,
-}
-
-impl From<ModelEffect> for Effect {
-    fn from(effect: ModelEffect) -> Self {
-        match effect {
-            ModelEffect::Fails => Self::Fails,
-            ModelEffect::NewFails => Self::NewFails,
-            ModelEffect::LosesTarget => Self::LosesTarget,
-            ModelEffect::Slower => Self::Slower,
-            ModelEffect::Found => Self::Found,
-            ModelEffect::Recovers => Self::Recovers,
-            ModelEffect::FailingGone => Self::FailingGone,
-            ModelEffect::GainsTarget => Self::GainsTarget,
-            ModelEffect::Faster => Self::Faster,
-            ModelEffect::Cured => Self::Cured,
-            ModelEffect::FailsOtherwise => Self::FailsOtherwise,
-            ModelEffect::GoesOtherwise => Self::GoesOtherwise,
-            ModelEffect::NotJudged => Self::NotJudged,
-            ModelEffect::Judged => Self::Judged,
-            ModelEffect::Warned => Self::Warned,
-            ModelEffect::Unwarned => Self::Unwarned,
-            ModelEffect::New => Self::New,
-            ModelEffect::Gone => Self::Gone,
         }
     }
 }

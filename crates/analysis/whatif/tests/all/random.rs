@@ -171,8 +171,8 @@ fn assert_swapped(forth: &Comparison, back: &Comparison, shown: &str) {
                 };
                 let effect = if is_swapped { entry.effect.swapped() } else { entry.effect };
                 format!(
-                    "{} {} {:?} {:?} {:?} {:?} {:?}",
-                    effect.word(),
+                    "{:?} {} {:?} {:?} {:?} {:?} {:?}",
+                    effect,
                     entry.subject,
                     entry.who.pods,
                     entry.who.others,
