@@ -179,10 +179,14 @@ impl Cluster {
         Some(&self.controller_of(pod)?.listener(port)?.proxy_header)
     }
 
+    /// Returns the name of the API server's own Service.
+    pub fn api_server() -> NamespacedName {
+        NamespacedName::new("default", "kubernetes").expect("a constant name")
+    }
+
     /// Returns the slices of the API server's own Service.
     pub fn api_server_slices(&self) -> &[EndpointSlice] {
-        let name = NamespacedName::new("default", "kubernetes").expect("a constant name");
-        self.slices(&name)
+        self.slices(&Self::api_server())
     }
 
     /// Returns every slice of a Service.

@@ -14,7 +14,7 @@
 
 use std::collections::BTreeSet;
 
-use uturn_model::{Extent, Name, NamespacedName};
+use uturn_model::{Cluster, Extent, Name, NamespacedName};
 
 use crate::decode::objects::Objects;
 
@@ -33,7 +33,7 @@ fn as_seen(objects: &Objects) -> Extent {
         return Extent { listeners, ..extent };
     }
     let of_system = |namespace: &Name| namespace.as_str() == "kube-system";
-    let api = NamespacedName::new("default", "kubernetes").expect("a constant name");
+    let api = Cluster::api_server();
     let has_nodes = objects.nodes.0.values().any(|node| !node.internal_ips.is_empty());
     let has_pods = objects
         .pods

@@ -87,9 +87,9 @@ fn drop_lost_endpoints(cluster: &mut Cluster, lost: &BTreeSet<Name>) {
         .filter_map(|name| cluster.nodes.get(name))
         .flat_map(|node| node.internal_ips.iter().chain(&node.external_ips).copied())
         .collect();
+    let api_server = Cluster::api_server();
     for (name, slices) in &mut cluster.endpoints {
-        let is_api_server =
-            name.namespace.as_str() == "default" && name.name.as_str() == "kubernetes";
+        let is_api_server = *name == api_server;
         let Some(service) = cluster.services.get(name) else { continue };
         for slice in slices {
             if is_api_server {
