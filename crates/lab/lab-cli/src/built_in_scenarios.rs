@@ -14,6 +14,7 @@ built_in![
     "anti-affinity-local",
     "anti-affinity-local-all-nodes",
     "anti-affinity-local-two-servers",
+    "api-server-balancer",
     "calico-ipvs-fallback",
     "cross-node",
     "cross-node-forwarding",
