@@ -66,6 +66,8 @@ pub(crate) struct Inventory<'a> {
     pub(crate) services_on: FastMap<u16, Vec<&'a Service>>,
     /// The Services by endpoints at addresses of nodes; see [`Inventory::services_behind`].
     node_endpoints: OnceLock<FastMap<SocketAddr, Vec<&'a Service>>>,
+    /// See [`Inventory::is_of_missing_pod`].
+    of_missing_pods: OnceLock<FastSet<IpAddr>>,
     pub(crate) ingresses_at: FastMap<IpAddr, Vec<&'a Ingress>>,
     /// The ports of endpoints at addresses of nodes; empty if no node is captured.
     pub(crate) host_endpoints: FastSet<u16>,
@@ -229,6 +231,7 @@ impl<'a> Inventory<'a> {
             services_at,
             services_on,
             node_endpoints: OnceLock::new(),
+            of_missing_pods: OnceLock::new(),
             ingresses_at,
             routes,
             everywhere,

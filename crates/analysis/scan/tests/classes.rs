@@ -337,6 +337,22 @@ fn a_listener_with_targets_of_both_families() {
     assert!(!results.is_empty() && results.iter().all(|result| result.verdicts[0].is_fine()));
 }
 
+/// On one node an endpoint's pod has no address, on another an endpoint has no pod.
+#[test]
+fn endpoints_without_an_address_and_without_a_pod() {
+    check_without_addresses(&mut Dice::new(5_903_099_977_591_486_063)).expect("the same verdicts");
+}
+
+fn check_without_addresses(dice: &mut Dice) -> Result<(), TestCaseError> {
+    let text = dice::cluster(dice);
+    let mut cluster = written(&text);
+    addresses::take_away(&mut cluster, dice);
+    if dice.once_in(3) {
+        captures::add(&mut cluster, dice);
+    }
+    check(&cluster, &format!("{:#?}\n{:#?}\n{text}", cluster.pods, cluster.captures))
+}
+
 fn check_stated(dice: &mut Dice) -> Result<(), TestCaseError> {
     let is_product = dice.once_in(3);
     let mut text = dice::cluster(dice);
@@ -387,14 +403,7 @@ proptest! {
 
     #[test]
     fn classes_beside_pods_without_addresses_say_what_brute_force_says(seed in any::<u64>()) {
-        let dice = &mut Dice::new(seed);
-        let text = dice::cluster(dice);
-        let mut cluster = written(&text);
-        addresses::take_away(&mut cluster, dice);
-        if dice.once_in(3) {
-            captures::add(&mut cluster, dice);
-        }
-        check(&cluster, &format!("{:#?}\n{:#?}\n{text}", cluster.pods, cluster.captures))?;
+        check_without_addresses(&mut Dice::new(seed))?;
     }
 
     #[test]

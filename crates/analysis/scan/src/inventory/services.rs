@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::{Cluster, Service};
+use uturn_model::{Cluster, NamespacedName, Service};
 use uturn_netfilter::hash::{FastMap, FastSet};
 
 use super::Inventory;
@@ -56,5 +56,23 @@ impl<'a> Inventory<'a> {
             all
         });
         all.get(&at).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns whether an endpoint at this address belongs to a pod that does not have the address,
+    /// so that nothing tells what is there.
+    pub(crate) fn is_of_missing_pod(&self, address: IpAddr) -> bool {
+        let all = self.of_missing_pods.get_or_init(|| {
+            let slices = self.cluster.endpoints.values().flatten();
+            let named = slices.flat_map(|slice| &slice.endpoints).filter(|endpoint| {
+                endpoint.pod.as_ref().is_some_and(|name| !self.has_address(name, endpoint.address))
+            });
+            named.map(|endpoint| endpoint.address).collect()
+        });
+        all.contains(&address)
+    }
+
+    fn has_address(&self, name: &NamespacedName, address: IpAddr) -> bool {
+        self.pods_at(address).iter().any(|resident| resident.pod.name == *name)
+            || self.cluster.pods.get(name).is_some_and(|pod| pod.ips.contains(&address))
     }
 }

@@ -89,6 +89,7 @@ impl<'a> Classifier<'a> {
                     [endpoint.ready, endpoint.serving, endpoint.terminating, written.is_some()]
                         .into_iter()
                         .chain([!names.is_empty(), owners.is_node])
+                        .chain([inventory.is_of_missing_pod(ip)])
                         .fold(0, |flags, flag| flags << 1 | u64::from(flag));
                 let mark = u64::from(self.discriminators.of(ip));
                 let zones = if endpoint.zone_hints.is_empty() {
