@@ -15,7 +15,6 @@ pub mod called;
 pub mod completion;
 mod global;
 mod inputs;
-pub mod likeness;
 mod output;
 mod part;
 mod part_line;

@@ -43,6 +43,7 @@ pub mod labels;
 pub mod lb;
 pub mod mechanism;
 pub mod mesh;
+pub mod misspelt;
 pub mod name;
 pub mod network;
 pub mod network_policy;

@@ -41,7 +41,7 @@ pub(crate) mod workload;
 use std::cell::RefCell;
 
 use uturn_document::{Entry, Fault, Faults, Node, Twice, Value};
-use uturn_model::{Origin, Text};
+use uturn_model::{Origin, Text, misspelt};
 
 pub(crate) use value::FromNode;
 
@@ -241,9 +241,11 @@ impl<'d> Doc<'d> {
     pub(crate) fn only(&self, map: &Node<'_>, known: &[&str]) {
         let Value::Map(entries) = &map.value else { return };
         for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
-            self.unknown_field(map, entry, || match closest(&entry.key, known) {
-                Some(close) => did_you_mean(close),
-                None => format!("known here: {}", known.join(", ")),
+            self.unknown_field(map, entry, || {
+                match misspelt::closest(&entry.key, known.iter().copied()) {
+                    Some(close) => did_you_mean(close),
+                    None => format!("known here: {}", known.join(", ")),
+                }
             });
         }
     }
@@ -257,7 +259,8 @@ impl<'d> Doc<'d> {
             return;
         }
         for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
-            let is_meant = |word: &&&str| map.get(word).is_none() && is_misspelt(&entry.key, word);
+            let is_meant =
+                |word: &&&str| map.get(word).is_none() && misspelt::is_misspelt(&entry.key, word);
             if let Some(meant) = known.iter().find(is_meant) {
                 self.unknown_field(map, entry, || did_you_mean(meant));
             }
@@ -347,54 +350,4 @@ fn step(path: &mut String, key: &str) {
         path.push('.');
     }
     path.push_str(key);
-}
-
-/// Returns the known word that was probably meant.
-pub(crate) fn closest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let word = word.to_lowercase();
-    let near = |known_word: &&&str| {
-        distance(&word, &known_word.to_lowercase()) <= 1 + known_word.len() / 4
-    };
-    known
-        .iter()
-        .filter(near)
-        .min_by_key(|known_word| distance(&word, &known_word.to_lowercase()))
-        .copied()
-}
-
-/// Returns whether a word is a slip of a known one: one or two letters differ, two letters are
-/// swapped, or their case differs.
-pub(crate) fn is_misspelt(word: &str, known: &str) -> bool {
-    let (word, known) = (word.to_lowercase(), known.to_lowercase());
-    let slips = if known.len() < 5 { 1 } else { 2 };
-    distance(&word, &known) <= slips || is_swapped(&word, &known)
-}
-
-/// Returns whether the words differ only in that two adjacent letters are swapped.
-fn is_swapped(word: &str, known: &str) -> bool {
-    let pairs = word.chars().zip(known.chars());
-    let differ: Vec<(usize, (char, char))> =
-        pairs.enumerate().filter(|(_, (a, b))| a != b).collect();
-    let [(first, (a, b)), (second, (c, d))] = differ.as_slice() else { return false };
-    word.chars().count() == known.chars().count() && first + 1 == *second && (a, b) == (d, c)
-}
-
-/// Returns the Levenshtein distance of two words, or `usize::MAX` if the first is longer than 64
-/// bytes.
-fn distance(a: &str, b: &str) -> usize {
-    if a.len() > 64 {
-        return usize::MAX;
-    }
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, other) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -1,7 +1,7 @@
 //! The table of kinds that are read, with their decoders.
 
 use uturn_clouds::cloud;
-use uturn_model::WorkloadKind;
+use uturn_model::{WorkloadKind, misspelt};
 
 use crate::decode::objects::Objects;
 use crate::decode::{self, Doc, custom};
@@ -337,12 +337,12 @@ fn misspelt(version: &str, kind: &str) -> Option<String> {
     let (group, number) = version.rsplit_once('/').unwrap_or(("", version));
     let own = || KNOWN.iter().filter(|known| BUILT_IN.contains(&known.groups[0]));
     let by_group = own().filter(|known| known.kind == kind).find_map(|known| {
-        let close = |own: &&&str| !own.is_empty() && decode::is_misspelt(group, own);
+        let close = |own: &&&str| !own.is_empty() && misspelt::is_misspelt(group, own);
         known.groups.iter().find(close).map(|own| format!("{own}/{number} {kind}"))
     });
     let by_kind = || {
         let of_group = own().filter(|known| known.groups.contains(&group));
-        let mut close = of_group.filter(|known| decode::is_misspelt(kind, known.kind));
+        let mut close = of_group.filter(|known| misspelt::is_misspelt(kind, known.kind));
         close.next().map(|known| format!("{version} {}", known.kind))
     };
     by_group.or_else(by_kind)
@@ -374,7 +374,7 @@ fn unknown_of_ours(doc: &Doc<'_>, version: &str, kind: &str) {
         "Scenario" if version == OURS => "a Scenario cannot contain another".to_owned(),
         "Facts" | "Scenario" => format!("supported: {OURS}"),
         "LoadBalancer" | "DataPlane" => format!("a {kind} document is for `uturn lb`"),
-        _ => match decode::closest(kind, &kinds) {
+        _ => match misspelt::closest(kind, kinds) {
             Some(close) => decode::did_you_mean(close),
             None => format!("{OURS} has {}", kinds.join(", ")),
         },

@@ -90,6 +90,7 @@ use std::net::SocketAddr;
 use uturn_document::{Fault, Faults, Node, Source};
 use uturn_model::{
     Cluster, Flow, IpNet, Mechanism, Name, Origin, Outcome, Protocol, ProxyMode, Share, Text,
+    misspelt,
 };
 
 use crate::decode::facts::{self, Fact};
@@ -379,7 +380,7 @@ impl FromNode for Mechanism {
         let text = node.as_str().ok_or_else(String::new)?;
         text.parse().map_err(|_| {
             let names: Vec<&str> = Self::ALL.iter().map(|value| value.as_str()).collect();
-            match crate::decode::closest(text, &names) {
+            match misspelt::closest(text, names.iter().copied()) {
                 Some(close) => format!("a mechanism ({close}?)"),
                 None => format!("a mechanism ({})", names.join(", ")),
             }

@@ -13,7 +13,6 @@
 pub mod apply;
 pub mod change;
 pub mod compare;
-mod near;
 pub mod presets;
 #[cfg(test)]
 mod random_cluster;

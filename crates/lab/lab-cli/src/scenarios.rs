@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use uturn_cli::{Failure, faulty, likeness};
+use uturn_cli::{Failure, faulty};
+use uturn_model::misspelt;
 use uturn_snapshot::Source;
 use uturn_snapshot::scenario::{self, Scenario};
 
@@ -55,7 +56,7 @@ pub(crate) fn wanted(names: &[String], own: &[Source]) -> Result<Vec<String>, Fa
 pub(crate) fn pick(scenarios: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, Failure> {
     let mut known: Vec<&str> = scenarios.iter().map(|scenario| &*scenario.name).collect();
     let mut missing = |name: &String| {
-        likeness::sort_likest_first(&mut known, name);
+        misspelt::sort_likest_first(&mut known, name);
         let likest = known.first().map(|likest| format!("; did you mean {likest}?"));
         let likest = likest.unwrap_or_default();
         format!("there is no scenario {name:?}{likest} (uturn lab list shows all)")

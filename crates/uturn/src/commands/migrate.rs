@@ -2,7 +2,7 @@
 
 use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::Input;
-use uturn_model::{Cluster, ObjectRef};
+use uturn_model::{Cluster, ObjectRef, misspelt};
 use uturn_report::migrate as report;
 use uturn_report::sarif;
 use uturn_report::schema::migrate::{Migrate as MigrateJson, Presets as PresetsJson};
@@ -75,7 +75,7 @@ fn list(args: &Migrate, printer: &Printer) -> Result<Status, Failure> {
 fn find(name: &str) -> Result<Preset, Failure> {
     presets::find(name).ok_or_else(|| {
         let mut names: Vec<&str> = presets::all().map(|preset| preset.name).collect();
-        uturn_cli::likeness::sort_likest_first(&mut names, name);
+        misspelt::sort_likest_first(&mut names, name);
         Failure::usage(format!(
             "there is no preset {name:?}; did you mean {}? (uturn migrate lists all)",
             names.first().copied().unwrap_or_default()

@@ -1,8 +1,8 @@
 //! Suggestions for names that do not exist.
 
-use uturn_cli::{Failure, likeness};
+use uturn_cli::Failure;
 use uturn_model::service::ServicePort;
-use uturn_model::{Cluster, NamespacedName};
+use uturn_model::{Cluster, NamespacedName, misspelt};
 use uturn_path::WalkError;
 
 /// The largest number of names that are suggested.
@@ -61,7 +61,7 @@ pub(super) fn instead(kind: &str, wanted: &str, cluster: &Cluster) -> String {
     {
         there.retain(|name| name.starts_with(namespace));
     }
-    likeness::sort_likest_first(&mut there, wanted);
+    misspelt::sort_likest_first(&mut there, wanted);
     let mut named: Vec<String> =
         there.iter().take(MAX).map(|name| format!("{kind}/{name}")).collect();
     if there.len() > MAX {

@@ -229,7 +229,7 @@ fn of_pod(path: &[&str]) -> Option<&'static [&'static str]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::is_misspelt;
+    use uturn_model::misspelt::is_misspelt;
 
     #[test]
     fn lists_are_in_order_and_without_doubles() {

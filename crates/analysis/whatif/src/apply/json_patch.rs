@@ -1,9 +1,9 @@
 //! The operations of a JSON patch (RFC 6902) on an object.
 
 use uturn_document::edit::Tree;
+use uturn_model::misspelt;
 
 use crate::change::Operation;
-use crate::near;
 
 /// Returns a tree after operations.
 pub(super) fn patched(tree: &Tree, operations: &[Operation]) -> Result<Tree, String> {
@@ -50,7 +50,7 @@ fn at<'t>(tree: &'t mut Tree, path: &[String]) -> Result<&'t mut Tree, String> {
                 Some(place) => &mut entries[place].1,
                 None => {
                     let keys = entries.iter().map(|(key, _)| key.as_str());
-                    return Err(missing(near::hint(step, keys)));
+                    return Err(missing(misspelt::hint(step, keys)));
                 }
             },
             Tree::List(items) => {

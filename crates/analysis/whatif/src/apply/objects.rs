@@ -3,14 +3,13 @@
 use uturn_document::Source;
 use uturn_document::edit::{At, Tree};
 use uturn_model::{
-    Labels, Name, ObjectKind, ObjectRef, Pod, Service, Text, Workload, WorkloadKind,
+    Labels, Name, ObjectKind, ObjectRef, Pod, Service, Text, Workload, WorkloadKind, misspelt,
 };
 use uturn_snapshot::{fields_of, read};
 
 use super::{Texts, json_patch, merge, settle, value};
 use crate::change::path::shown;
 use crate::change::{Operation, PatchTarget, Written};
-use crate::near;
 
 impl Texts<'_> {
     /// Replaces, patches or adds an object of a file.
@@ -316,7 +315,7 @@ impl Texts<'_> {
                 names.iter().filter(|own| own.rsplit('/').next() == Some(&*object.name));
             elsewhere.next().map(|own| format!("; did you mean {own}?"))
         };
-        match near::hint(&wanted, names.iter().map(String::as_str)) {
+        match misspelt::hint(&wanted, names.iter().map(String::as_str)) {
             hint if hint.is_empty() => same_name().unwrap_or_default(),
             hint => hint,
         }
@@ -379,7 +378,7 @@ fn is_field(kind: &str, path: &[At]) -> Result<(), String> {
     if fields.contains(&key.as_str()) {
         return Ok(());
     }
-    let hint = near::hint(key, fields.iter().copied());
+    let hint = misspelt::hint(key, fields.iter().copied());
     let whose = if above.is_empty() { format!("a {kind}") } else { shown(above) };
     Err(format!("{}: {whose} has no field {key}{hint}", shown(path)))
 }

@@ -1,9 +1,9 @@
 //! Sets a value in an object.
 
 use uturn_document::edit::{At, Tree};
+use uturn_model::misspelt;
 
 use crate::change::path::shown;
-use crate::near;
 
 /// Returns a tree with a value at a place. Missing mappings on the way are made if `may_have` accepts
 /// their keys. `None` removes what is there.
@@ -37,7 +37,7 @@ fn descend(
                 may_have(&path[..=depth])?;
                 let Some(value) = value else {
                     let keys = entries.iter().map(|(key, _)| key.as_str());
-                    return Err(format!("{} is not there{}", here(), near::hint(key, keys)));
+                    return Err(format!("{} is not there{}", here(), misspelt::hint(key, keys)));
                 };
                 let mut new = Tree::bare("null");
                 if is_last {
@@ -98,7 +98,7 @@ fn missing_item(step: &At, items: &[Tree], here: &str) -> String {
         At::Where(key, wanted) => {
             let own: Vec<&str> =
                 items.iter().filter_map(|item| item.get(key).and_then(Tree::as_str)).collect();
-            let hint = near::hint(wanted, own.iter().copied());
+            let hint = misspelt::hint(wanted, own.iter().copied());
             match own.as_slice() {
                 [] => format!("{here}: no item has the key {key}"),
                 some => format!("{here}: no such item; there are {}{hint}", some.join(", ")),

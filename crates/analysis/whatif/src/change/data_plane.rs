@@ -2,10 +2,9 @@
 //! program in its place.
 
 use ipnet::IpNet;
-use uturn_model::{ProxyMode, ServiceProxy, Version};
+use uturn_model::{ProxyMode, ServiceProxy, Version, misspelt};
 
 use super::{Change, What};
-use crate::near;
 
 /// A change of how Services are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +25,7 @@ pub enum DataPlane {
 /// Returns an error if kube-proxy has no such mode.
 pub fn mode(text: &str) -> Result<Change, String> {
     let mode: ProxyMode = text.parse().map_err(|why| {
-        let hint = near::hint(text, ProxyMode::ALL.map(ProxyMode::as_str));
+        let hint = misspelt::hint(text, ProxyMode::ALL.map(ProxyMode::as_str));
         format!("{text:?} is {why}{hint}")
     })?;
     Ok(Change::new("--kube-proxy-mode", text, What::DataPlane(DataPlane::Mode(mode))))
@@ -75,7 +74,7 @@ pub fn program(text: &str) -> Result<Change, String> {
         || ServiceProxy::ALL.map(|(_, own, _)| if own == "none" { "kube-proxy" } else { own });
     let found = ServiceProxy::ALL.into_iter().find(|(_, own, _)| *own == word);
     let (program, ..) = found.filter(|_| text != "none").ok_or_else(|| {
-        let hint = near::hint(text, words());
+        let hint = misspelt::hint(text, words());
         format!("{text:?} serves no Services: expected {}{hint}", words().join(", "))
     })?;
     Ok(Change::new("--data-plane", text, What::DataPlane(DataPlane::Program(program))))

@@ -1,8 +1,6 @@
 //! Kinds and names of objects, as they are typed: `svc/shop/front`, `node/n1`.
 
-use uturn_model::{Name, NamespacedName, ObjectKind, ObjectRef, WorkloadKind};
-
-use crate::near;
+use uturn_model::{Name, NamespacedName, ObjectKind, ObjectRef, WorkloadKind, misspelt};
 
 /// The kinds that are not clients or targets of calls, with kubectl's short forms.
 const OTHERS: [(ObjectKind, &[&str]); 14] = [
@@ -107,7 +105,7 @@ pub fn of_word(word: &str) -> Result<ObjectKind, String> {
         .or_else(of_others)
         .or_else(of_read)
         .ok_or_else(|| {
-            let hint = near::hint(&lower, WORDS);
+            let hint = misspelt::hint(&lower, WORDS);
             format!("{word:?} is no kind of object that uturn reads{hint}")
         })
 }

@@ -1,7 +1,7 @@
 //! Faults of changes to what lives.
 
 use thiserror::Error;
-use uturn_model::{Name, NamespacedName, Text, WorkloadKind};
+use uturn_model::{Name, NamespacedName, Text, WorkloadKind, misspelt};
 
 /// A change that cannot be made, or a text that names none.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -75,12 +75,7 @@ fn there_are(names: &[Text]) -> String {
 
 /// Sorts names by likeness to the wanted one.
 pub(super) fn likest(names: impl Iterator<Item = Text>, wanted: &str) -> Vec<Text> {
-    let alike = |name: &Text| {
-        let ahead = name.chars().zip(wanted.chars()).take_while(|(a, b)| a == b).count();
-        let behind = name.chars().rev().zip(wanted.chars().rev());
-        ahead + behind.take_while(|(a, b)| a == b).count()
-    };
     let mut names: Vec<Text> = names.collect();
-    names.sort_by_key(|name| std::cmp::Reverse(alike(name)));
+    misspelt::sort_likest_first(&mut names, wanted);
     names
 }
