@@ -135,17 +135,24 @@ impl Network {
     }
 }
 
-/// Links a namespace to the load balancer's, which becomes its router.
+/// Links a namespace to the load balancer's, which becomes its router. Both ends know each other's
+/// hardware address, so that no packet waits for one: [`Queue`] counts on it.
 fn link(balancer: &Space, space: &Space, name: &str, v4: &str, v6: &str) {
+    const ROUTER: &str = "02:00:00:00:00:01";
+    const END: &str = "02:00:00:00:00:02";
     let pid = space.0.pid();
     balancer.sh(&format!(
-        "ip link add {name} type veth peer name eth0 netns {pid}
+        "ip link add {name} address {ROUTER} type veth peer name eth0 address {END} netns {pid}
          ip addr add {v4}.1/24 dev {name}; ip addr add {v6}:1/64 dev {name} nodad
-         ip link set {name} up"
+         ip link set {name} up
+         ip neigh add {v4}.2 lladdr {END} dev {name} nud permanent
+         ip neigh add {v6}:2 lladdr {END} dev {name} nud permanent"
     ));
     space.sh(&format!(
         "ip addr add {v4}.2/24 dev eth0; ip addr add {v6}:2/64 dev eth0 nodad
          ip link set eth0 up
+         ip neigh add {v4}.1 lladdr {ROUTER} dev eth0 nud permanent
+         ip neigh add {v6}:1 lladdr {ROUTER} dev eth0 nud permanent
          ip route add default via {v4}.1; ip -6 route add default via {v6}:1"
     ));
 }

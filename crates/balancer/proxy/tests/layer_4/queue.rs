@@ -2,7 +2,9 @@
 //!
 //! What a processor sends into virtual links and the loopback interface goes through one queue of
 //! that processor, in order: at each link to its end again, and so do answers that the kernel gives.
-//! So a packet that takes many turns comes back only after one that takes fewer.
+//! So a packet that takes many turns comes back only after one that takes fewer. A packet that waits
+//! for a hardware address leaves the order, as another processor may have asked for the address: the
+//! ends of links know each other's.
 
 use std::net::{Ipv4Addr, UdpSocket};
 
@@ -10,8 +12,8 @@ use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 
 use crate::wait::PATIENCE;
 
-/// The turns that a connection's first packet and its answer may take: two links each way, and for
-/// each link two more to ask for a hardware address. Four times as many as that.
+/// The turns that a connection's first packet and its answer may take: two links each way. Twelve
+/// times as many as that.
 const TURNS: usize = 48;
 
 /// The queue of the processor that a thread runs on, and stays on from then on.
