@@ -118,11 +118,14 @@ impl<'n> Load<'n> {
         }
     }
 
+    /// A packet that meets the rules of before a change and the targets of after it may be dropped:
+    /// it is sent again, which is no error.
     fn connect(&self, address: &str) {
         let address = address.parse().unwrap();
         self.network.client.run(|| {
             self.repeat(Step::Connect, "a new connection", || {
-                Connection::open(address).is_some_and(|mut connection| connection.is_open())
+                let opened = Connection::open_retransmitting(address);
+                opened.is_some_and(|mut connection| connection.is_open())
             });
         });
     }

@@ -249,7 +249,16 @@ impl Connection {
             return None;
         }
         socket.set_nonblocking(false).unwrap();
-        let stream = TcpStream::from(socket);
+        Self::greeted(TcpStream::from(socket))
+    }
+
+    /// Connects from the namespace of this thread as clients do: a first packet that was dropped is
+    /// sent again.
+    pub(crate) fn open_retransmitting(address: SocketAddr) -> Option<Self> {
+        Self::greeted(TcpStream::connect(address).ok()?)
+    }
+
+    fn greeted(stream: TcpStream) -> Option<Self> {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let reader = BufReader::new(stream.try_clone().unwrap());
         let mut connection = Self { stream, reader, greeting: String::new() };
