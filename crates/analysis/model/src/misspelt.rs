@@ -92,7 +92,7 @@ mod tests {
             ("", "", 0),
             ("", "abc", 3),
             ("abc", "", 3),
-            ("abc", "abd", 1),
+            ("abc", "abx", 1),
             ("abc", "acb", 1),
             ("abcd", "badc", 2),
             ("ab", "ba", 1),
