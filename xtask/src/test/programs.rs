@@ -24,7 +24,7 @@ use super::runner::WORD;
 use crate::shell::{self, Failure};
 
 /// The number of programs that run at once, unless a variable states another.
-const USUAL: usize = 4;
+const USUAL: usize = 3;
 
 /// The programs that take longest, which are started first: what is started last would run alone.
 const FIRST: [&str; 3] = ["uturn-redact all", "uturn-diagnose all", "uturn-cloud-cli cli"];

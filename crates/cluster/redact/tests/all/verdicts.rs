@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::common::{answers, assert_same, assert_same_without_edits};
+use super::common::{answers, assert_same};
 use super::dice::{self, Dice};
 use super::seeds;
 use uturn_snapshot::{Manifests, Source, json_documents};
@@ -256,12 +256,7 @@ fn of_scenarios() {
         }
         let manifests = Manifests::of(vec![Source { name: "all.yaml".into(), text }]);
         if manifests.load().is_ok() {
-            // Most of the time goes into trials of cures; every third scenario has some of each kind.
-            if compared % 3 == 0 {
-                assert_same(&manifests, 4, &name);
-            } else {
-                assert_same_without_edits(&manifests, 4, &name);
-            }
+            assert_same(&manifests, 4, &name);
             compared += 1;
         }
     }
