@@ -59,7 +59,7 @@ impl<'a> Inventory<'a> {
     }
 
     /// Returns whether an endpoint at this address belongs to a pod that does not have the address,
-    /// so that nothing tells what is there.
+    /// so that nothing tells what is there: walks end there as not known.
     pub(crate) fn is_of_missing_pod(&self, address: IpAddr) -> bool {
         let all = self.of_missing_pods.get_or_init(|| {
             let slices = self.cluster.endpoints.values().flatten();

@@ -118,8 +118,8 @@ impl<'n> Load<'n> {
         }
     }
 
-    /// A packet that meets the rules of before a change and the targets of after it may be dropped:
-    /// it is sent again, which is no error.
+    /// The first packet of a connection may be dropped at the moment of a change. It is sent again,
+    /// which is no error.
     fn connect(&self, address: &str) {
         let address = address.parse().unwrap();
         self.network.client.run(|| {
